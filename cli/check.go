@@ -69,7 +69,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	if cfg.Upstream != "" {
 		wg.Go(func() { f := inspectUpstream(ctx, cfg, certificates); result.upstream = &f })
 	}
-	result.masters = inspect.ExamineMasters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.ConfigureDial, pushConnectionsOf(cfg))
+	result.masters = inspect.ExamineMasters(ctx, cfg.Masters, daemon.MasterAccess(cfg, certificates), pushConnectionsOf(cfg))
 	inspect.SetQuarantines(result.masters, cfg.MaxTTL)
 	inspect.CompareSettings(result.masters, daemon.SharedSettings(cfg))
 	result.proxies = inspect.CountProxies(result.masters, daemon.SharedSettings(cfg))
@@ -102,7 +102,7 @@ func inspectUpstream(ctx context.Context, cfg conf.Config, certificates *certs.C
 			return inspect.Finding{Name: cmp.Or(s.Master, "cluster"), Err: err}
 		}
 	}
-	return inspect.ExamineServer(ctx, url, daemon.TrialKey(cfg.LockKeys), cfg.UpstreamTimeout, certificates.ConfigureDial)
+	return inspect.ExamineServer(ctx, url, daemon.UpstreamAccess(cfg, certificates))
 }
 
 func printTable(out io.Writer, cfg conf.Config, result inspection, v verdict) error {

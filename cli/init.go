@@ -21,6 +21,7 @@ import (
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/inspect"
 	"redlock-proxy/quorum/location"
+	"redlock-proxy/quorum/master"
 )
 
 const (
@@ -99,8 +100,8 @@ func newSettingsAction(c *cli.Context, cfg conf.Config) error {
 	if err != nil {
 		return err
 	}
-	results, err := inspect.ReplaceSettings(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.ConfigureDial,
-		daemon.SharedSettings(cfg), c.Bool(forceFlag))
+	results, err := inspect.ReplaceSettings(c.Context, cfg.Masters, initAccess(cfg, certificates), daemon.SharedSettings(cfg),
+		c.Bool(forceFlag))
 	if err != nil {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w, or use --%s", err, forceFlag))
 	}
@@ -156,8 +157,7 @@ func (i *initRun) run(ctx context.Context) error {
 	if done, err := i.hasRun(); done || err != nil {
 		return err
 	}
-	timeout := max(i.cfg.MasterTimeout, initTimeout)
-	findings := i.survey(ctx, timeout)
+	findings := i.survey(ctx)
 	if err := i.checkLocation(ctx, findings); err != nil {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w", err))
 	}
@@ -178,8 +178,9 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := i.writeOnceFile(onceBegun); err != nil {
 		return err
 	}
+	access := initAccess(i.cfg, i.certs)
 	masters, err := quorum.StoreOverride(ctx, quorum.Options{
-		Masters: i.cfg.Masters, TLS: i.certs.ConfigureDial, MasterTimeout: timeout, MaxTTL: i.cfg.MaxTTL,
+		Masters: i.cfg.Masters, TLS: access.TLS, MasterTimeout: access.Timeout, TrialKey: access.TrialKey, MaxTTL: i.cfg.MaxTTL,
 		Record: i.record, Logger: slog.New(slog.DiscardHandler),
 	}, i.ttl, i.force)
 	if err != nil {
@@ -189,17 +190,24 @@ func (i *initRun) run(ctx context.Context) error {
 		return err
 	}
 	err = i.report(masters)
-	if proxies := inspect.ProxiesWithLongerTTL(i.survey(ctx, timeout), i.ttl); err != nil && len(proxies) > 0 {
+	if proxies := inspect.ProxiesWithLongerTTL(i.survey(ctx), i.ttl); err != nil && len(proxies) > 0 {
 		fmt.Fprintf(i.out, "%s\nnext: if none of these locks is held any more: redlock-proxy init --%s %v --%s\n",
 			strings.Join(proxies, "\n"), longestTTLFlag, i.ttl, forceFlag)
 	}
 	return err
 }
 
+// initAccess returns the settings for init's connections to the masters.
+func initAccess(cfg conf.Config, certificates *certs.Certificates) master.Access {
+	access := daemon.MasterAccess(cfg, certificates)
+	access.Timeout = max(access.Timeout, initTimeout)
+	return access
+}
+
 // survey inspects the masters. It waits a short time for masters that have only just been started.
-func (i *initRun) survey(ctx context.Context, timeout time.Duration) []inspect.Finding {
+func (i *initRun) survey(ctx context.Context) []inspect.Finding {
 	for until := time.Now().Add(startTimeout); ; {
-		findings := inspect.Survey(ctx, i.cfg.Masters, timeout, i.certs.ConfigureDial)
+		findings := inspect.Survey(ctx, i.cfg.Masters, initAccess(i.cfg, i.certs))
 		if !slices.ContainsFunc(findings, isStarting) || !time.Now().Before(until) {
 			return findings
 		}

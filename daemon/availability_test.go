@@ -40,7 +40,7 @@ func TestTrialKey(t *testing.T) {
 		{"lock lock:*", "lock:redlock-proxy:trial:", ""},
 		{"a[bc]* *:lock", "redlock-proxy:trial:", ":lock"},
 	} {
-		if got := TrialKey(strings.Fields(c.globs)); !strings.HasPrefix(got, c.prefix) || !strings.HasSuffix(got, c.suffix) {
+		if got := trialKey(strings.Fields(c.globs)); !strings.HasPrefix(got, c.prefix) || !strings.HasSuffix(got, c.suffix) {
 			t.Errorf("%q: %q", c.globs, got)
 		}
 	}

@@ -154,7 +154,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		Masters: cfg.Masters, TLS: d.certs.ConfigureDial, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, OnMastersChanged: d.followMasters,
 		Tagged: len(cfg.LockTags) > 0, Settings: SharedSettings(cfg), FromUpstream: cfg.MoveFromUpstream,
-		Record: locationRecord(d.upstream, cfg), Name: d.displayName,
+		Record: locationRecord(d.upstream, cfg), Name: d.displayName, TrialKey: masterTrialKey(cfg),
 	})
 	if err != nil {
 		return nil, err
@@ -345,7 +345,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	newTable := commands.NewTable
 	if up != nil && d.nodes == nil {
 		up.RefuseMasters(d.cluster.MasterName)
-		up.EnableTrialWrites(TrialKey(cfg.LockKeys), func() bool {
+		up.EnableTrialWrites(trialKey(cfg.LockKeys), func() bool {
 			at, _ := d.cluster.CurrentLocation()
 			return RecordsLocation(cfg) && at.Place == location.Upstream
 		})

@@ -74,7 +74,7 @@ func (set *masterSet) run(ctx context.Context) {
 func newTransports(opts Options, urls []string) ([]master.Transport, error) {
 	var transports []master.Transport
 	for _, u := range urls {
-		t, err := master.NewTransport(u, opts.MasterTimeout, opts.TLS)
+		t, err := master.NewTransport(u, opts.access())
 		if err != nil {
 			return nil, fmt.Errorf("master %s: %w", master.NameFromURL(u), err)
 		}

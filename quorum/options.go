@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/location"
+	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -25,6 +26,10 @@ type Options struct {
 	// MasterTimeout limits each dial, and the wait for the replies to each batch, at one master.
 	// The limit grows while replies are slow. The default is DefaultMasterTimeout.
 	MasterTimeout time.Duration
+	// TrialKey is a key that no client uses, if possible one to which the proxy's user has rights
+	// only if it has rights to lock keys. The cluster uses it to find out whether a master accepts
+	// writes. The default is a key of the proxies.
+	TrialKey string
 	// MaxTTL is the TTL that the cluster assumes for locks without expiry, and as the longest TTL
 	// in use if it finds no record of that TTL. The default is DefaultMaxTTL.
 	MaxTTL time.Duration
@@ -74,6 +79,10 @@ func (o *Options) setDefaults() {
 		o.Rand = mathrand.Float64
 	}
 	o.MaxTTL = cmp.Or(o.MaxTTL, DefaultMaxTTL)
+}
+
+func (o *Options) access() master.Access {
+	return master.Access{Timeout: o.MasterTimeout, TLS: o.TLS, TrialKey: o.TrialKey}
 }
 
 // Majority returns the least number of n masters such that any two sets of this size share a

@@ -412,6 +412,8 @@ func TestAvailabilityInAllViews(t *testing.T) {
 			}, granted, false},
 			{"two masters are full after the move", onMasters(2, sendCommands(setFull)), onMasters(2, sendCommands(setNotFull)),
 				"1 of 3 masters vote, 2 needed", false},
+			{"two masters grant the proxies' own keys alone", onMasters(2, sendCommands("ACL SETUSER default resetkeys ~redlock-proxy:*")),
+				onMasters(2, sendCommands("ACL SETUSER default ~*")), "1 of 3 masters vote, 2 needed", false},
 			{"two masters hang after the move", onMasters(2, (*redistest.Server).Pause), onMasters(2, (*redistest.Server).Continue),
 				"1 of 3 masters vote, 2 needed", false},
 			{"the locks have moved back", func(s *testBed) error { return s.move("--back") }, nil, granted, false},

@@ -21,6 +21,8 @@ type Redis struct {
 	// Do sends all commands at once to database 0, and returns their replies as in RESP2. A reply
 	// is nil for no value, and an error if the command failed or did not run.
 	Do func(ctx context.Context, commands ...[]any) []any
+	// TrialKey is the key of trial writes, which no client uses. The default is a key of the proxies.
+	TrialKey string
 }
 
 // The indexes of the replies to the commands of Examine.
@@ -50,7 +52,7 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 		[]any{"GET", script.MaxTTLKey}, []any{"GET", script.RecordKey},
 		[]any{"DBSIZE"}, []any{"HGET", script.SequenceKey, script.AdmittedField},
 		[]any{"GET", script.MarkerKey}, []any{"TIME"},
-		availability.TrialCommand(script.OwnPrefix+"trial"), // last, because the server may delay it
+		availability.TrialCommand(cmp.Or(r.TrialKey, script.OwnPrefix+"trial")), // last, because the server may delay it
 	))
 	got := time.Now()
 	for _, i := range []int{markerReply, recordReply, longestTTLReply, promiseReply, rulesReply} {

@@ -6,7 +6,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -89,15 +88,12 @@ type PushConnections struct {
 
 // ExamineMasters connects to each master by its URL, and returns a finding for each. A finding
 // contains the reasons not to rely on the master. It also contains the rights that the proxy's user
-// lacks for the selected push connections. Each master may take up to timeout for each reply.
-// configureTLS has the meaning of quorum.Options.TLS.
-func ExamineMasters(
-	ctx context.Context, urls []string, timeout time.Duration, configureTLS func(*tls.Config), selectedConns PushConnections,
-) []Finding {
+// lacks for the selected push connections.
+func ExamineMasters(ctx context.Context, urls []string, access master.Access, selectedConns PushConnections) []Finding {
 	findings := make([]Finding, len(urls))
 	var wg sync.WaitGroup
 	for i, u := range urls {
-		wg.Go(func() { findings[i] = inspectMaster(ctx, u, timeout, configureTLS, selectedConns) })
+		wg.Go(func() { findings[i] = inspectMaster(ctx, u, access, selectedConns) })
 	}
 	wg.Wait()
 	markSameServer(findings)
@@ -105,20 +101,20 @@ func ExamineMasters(
 }
 
 // Survey does the same as ExamineMasters, and also counts the locks on each master.
-func Survey(ctx context.Context, urls []string, timeout time.Duration, configureTLS func(*tls.Config)) []Finding {
-	findings := ExamineMasters(ctx, urls, timeout, configureTLS, PushConnections{})
+func Survey(ctx context.Context, urls []string, access master.Access) []Finding {
+	findings := ExamineMasters(ctx, urls, access, PushConnections{})
 	var wg sync.WaitGroup
 	for i, u := range urls {
 		if findings[i].Err == nil {
-			wg.Go(func() { findings[i].countLocks(ctx, u, timeout, configureTLS) })
+			wg.Go(func() { findings[i].countLocks(ctx, u, access) })
 		}
 	}
 	wg.Wait()
 	return findings
 }
 
-func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Duration, configureTLS func(*tls.Config)) {
-	t, err := master.NewTransport(url, timeout, configureTLS)
+func (f *Finding) countLocks(ctx context.Context, url string, access master.Access) {
+	t, err := master.NewTransport(url, access)
 	if err == nil {
 		defer t.Close()
 		f.Locks, err = guard.LocksOn(ctx, t, f.databases)
@@ -128,11 +124,9 @@ func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Durat
 	}
 }
 
-func inspectMaster(
-	ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), selected PushConnections,
-) Finding {
+func inspectMaster(ctx context.Context, url string, access master.Access, selected PushConnections) Finding {
 	f := Finding{Name: master.NameFromURL(url)}
-	t, err := master.NewTransport(url, timeout, secure)
+	t, err := master.NewTransport(url, access)
 	if err != nil {
 		f.Err = err
 		return f
@@ -159,7 +153,7 @@ func inspectMaster(
 	if reply, err := t.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
 		f.databaseCount = parseDatabases(reply)
 	}
-	f.tryPushConnections(ctx, t, timeout, selected)
+	f.tryPushConnections(ctx, t, access.Timeout, selected)
 	return f
 }
 
@@ -322,13 +316,11 @@ func markSameServer(findings []Finding) {
 }
 
 // ExamineServer connects to a Redis that is not a master, such as the upstream, and returns its
-// properties. It changes nothing on the server. key is the key of a trial write. If the login in
-// the URL is missing or lacks permissions, the finding has only a name, a round trip, and possibly
-// a Refusal. The server may take up to timeout for each reply. configureTLS has the meaning of
-// quorum.Options.TLS.
-func ExamineServer(ctx context.Context, url, key string, timeout time.Duration, configureTLS func(*tls.Config)) Finding {
+// properties. It changes nothing on the server. If the login in the URL is missing or lacks
+// permissions, the finding has only a name, a round trip, and possibly a Refusal.
+func ExamineServer(ctx context.Context, url string, access master.Access) Finding {
 	f := Finding{Name: master.NameFromURL(url)}
-	server, err := master.NewServerClient(url, timeout, configureTLS)
+	server, err := master.NewServerClient(url, access)
 	if err != nil {
 		f.Err = err
 		return f
@@ -350,7 +342,7 @@ func ExamineServer(ctx context.Context, url, key string, timeout time.Duration, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
 	defer cancel()
-	_, err = server.Do(ctx, availability.TrialCommand(key)...)
+	_, err = server.Do(ctx, availability.TrialCommand(access.TrialKey)...)
 	if refusal := availability.Refusal(err, server.HasLogin()); refusal != nil {
 		f.Refusal = errors.New(errorText(refusal))
 	}

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync"
@@ -32,18 +31,17 @@ type SettingsReplacement struct {
 
 // ReplaceSettings replaces the settings (quorum.Options.Settings) and the list of masters that all
 // proxies must use, by order of an operator. Masters do not vote for proxies with different
-// settings or a different list. Each master may take up to timeout for each reply. configureTLS has
-// the meaning of quorum.Options.TLS.
+// settings or a different list.
 //
 // ReplaceSettings returns a *DifferentSettingsError if proxies with different settings are running,
 // which would lose their votes, unless forced is set.
 func ReplaceSettings(
-	ctx context.Context, urls []string, timeout time.Duration, configureTLS func(*tls.Config), settings string, forced bool,
+	ctx context.Context, urls []string, access master.Access, settings string, forced bool,
 ) ([]SettingsReplacement, error) {
 	inspections, results := make([]guard.Inspection, len(urls)), make([]SettingsReplacement, len(urls))
 	for i, url := range urls {
 		inspections[i].Name, results[i].Name = master.NameFromURL(url), master.NameFromURL(url)
-		t, err := master.NewTransport(url, timeout, configureTLS)
+		t, err := master.NewTransport(url, access)
 		if err != nil {
 			results[i].Err = err
 			continue

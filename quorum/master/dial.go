@@ -16,7 +16,7 @@ import (
 // applyOptions configures go-redis for locks. go-redis never retries, because the master would
 // refuse the second copy of a SET NX. It never waits longer than the timeout. Its handshake works
 // with old and restricted servers, and its reads are limited. configureTLS has the same meaning as
-// in NewTransport.
+// Access.TLS.
 func applyOptions(opts *redis.Options, timeout time.Duration, configureTLS func(*tls.Config)) {
 	opts.Protocol = 2
 	opts.DisableIdentity = true

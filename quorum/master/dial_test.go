@@ -64,7 +64,7 @@ func (c *silentServer) count() (openCount, acceptedCount int) {
 // connection that this goroutine makes late, and the goroutine must share no data with the caller.
 func TestAbandonedDial(t *testing.T) {
 	server := startSilentServer(t)
-	transport, err := newRedisTransport("redis://"+server.Addr().String(), 10*time.Millisecond, nil)
+	transport, err := newRedisTransport("redis://"+server.Addr().String(), Access{Timeout: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

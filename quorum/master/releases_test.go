@@ -83,7 +83,7 @@ func layout(f *Batch, words []string) string {
 // the script, it does not execute the releases, and the next batch contains the script.
 func TestCombinedReleaseReplies(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
-	conn, err := newRedisTransport("redis://"+server.Addr(), time.Minute, nil)
+	conn, err := newRedisTransport("redis://"+server.Addr(), Access{Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package master
 
 import (
 	"context"
-	"crypto/tls"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,16 +16,15 @@ type ServerClient struct {
 }
 
 // NewServerClient returns a client for the URL of a Redis. It ignores a database number in the URL.
-// timeout limits each dial, read and write, and configureTLS has the same meaning as in
-// NewTransport.
-func NewServerClient(url string, timeout time.Duration, configureTLS func(*tls.Config)) (*ServerClient, error) {
+// The timeout also limits each read and write.
+func NewServerClient(url string, access Access) (*ServerClient, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	applyOptions(opts, timeout, configureTLS)
+	applyOptions(opts, access.Timeout, access.TLS)
 	opts.DB = 0
-	return &ServerClient{redis.NewClient(opts), timeout}, nil
+	return &ServerClient{redis.NewClient(opts), access.Timeout}, nil
 }
 
 // Do executes one command. A nil reply is not an error.

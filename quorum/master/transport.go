@@ -97,15 +97,23 @@ func NameFromURL(raw string) string {
 	}
 }
 
-// NewTransport returns a Transport for a master's URL, which must not name a database. timeout
-// limits each dial, and the wait for the replies to each batch. The limit grows while replies are
-// slow (timeout.go). configureTLS, unless it is nil, changes the TLS settings before each
-// connection.
-func NewTransport(url string, timeout time.Duration, configureTLS func(*tls.Config)) (Transport, error) {
-	return newRedisTransport(url, timeout, configureTLS)
+// Access holds the settings for the connections to a server.
+type Access struct {
+	// Timeout limits each dial, and the wait for the replies to each batch. The limit of a Transport
+	// grows while replies are slow (timeout.go).
+	Timeout time.Duration
+	// TLS, unless it is nil, changes the TLS settings before each connection.
+	TLS func(*tls.Config)
+	// TrialKey is the key of trial writes (availability.TrialCommand), which no client uses.
+	TrialKey string
 }
 
-func newRedisTransport(url string, timeout time.Duration, configureTLS func(*tls.Config)) (*redisTransport, error) {
+// NewTransport returns a Transport for a master's URL, which must not name a database.
+func NewTransport(url string, access Access) (Transport, error) {
+	return newRedisTransport(url, access)
+}
+
+func newRedisTransport(url string, access Access) (*redisTransport, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, err
@@ -114,10 +122,10 @@ func newRedisTransport(url string, timeout time.Duration, configureTLS func(*tls
 		return nil, fmt.Errorf("the URL of a master names database %d, which the client's SELECT chooses; leave it out",
 			opts.DB)
 	}
-	timeouts := newAdaptiveTimeout(timeout)
-	applyOptions(opts, timeouts.limit, configureTLS)
+	timeouts := newAdaptiveTimeout(access.Timeout)
+	applyOptions(opts, timeouts.limit, access.TLS)
 	t := &redisTransport{
-		options: *opts, configureTLS: configureTLS, timeout: timeout, timeouts: timeouts,
+		options: *opts, configureTLS: access.TLS, timeout: access.Timeout, timeouts: timeouts,
 		clients: map[int]*redis.Client{}, links: map[any]func(){}, replyMemory: resp.NewAllowance(maxReplyBytes),
 		beforeNewServer: func() {},
 	}
@@ -125,7 +133,7 @@ func newRedisTransport(url string, timeout time.Duration, configureTLS func(*tls
 		t.password.Store(&password)
 		t.options.CredentialsProvider = func() (string, string) { return user, *t.password.Load() }
 	}
-	t.Redis.Do = t.exchange
+	t.Redis = guard.Redis{Do: t.exchange, TrialKey: access.TrialKey}
 	return t, nil
 }
 

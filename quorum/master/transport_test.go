@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // dial returns a transport to a server.
 func dial(t *testing.T, m *miniredis.Miniredis) *redisTransport {
 	t.Helper()
-	conn, err := newRedisTransport("redis://"+m.Addr(), time.Second, nil)
+	conn, err := newRedisTransport("redis://"+m.Addr(), Access{Timeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestUnsupportedScheme(t *testing.T) {
 		"redis://" + tlsServer.Listener.Addr().String(): "it requires TLS: use rediss:// instead of redis://",
 		"rediss://" + plain.Addr():                      "it does not use TLS: use redis:// instead of rediss://",
 	} {
-		conn, err := newRedisTransport(url, time.Second, nil)
+		conn, err := newRedisTransport(url, Access{Timeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestCloseOfIdleLink(t *testing.T) {
 // runMaster runs a master at a URL until the test ends.
 func runMaster(t *testing.T, url string) *Master {
 	t.Helper()
-	conn, err := NewTransport(url, 5*time.Second, nil)
+	conn, err := NewTransport(url, Access{Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
