@@ -240,7 +240,31 @@ func forEach(servers []*redistest.Server, do func(*redistest.Server) error) func
 	}
 }
 
-var masterAddrPattern = regexp.MustCompile(`address=([^,]+),state=`)
+var (
+	masterAddrPattern = regexp.MustCompile(`address=([^,]+),state=`)
+	votingPattern     = regexp.MustCompile(`redlock_masters_voting:(\d+)`)
+)
+
+// mastersOf returns the sorted addresses of a proxy's masters, and whether a majority of them votes
+// for it.
+func (m *randomRig) mastersOf(proxy int) (addrs []string, votes bool, err error) {
+	client, err := redistest.Dial(m.addrs[proxy], kit.WaitLimit)
+	if err != nil {
+		return nil, false, err
+	}
+	defer client.Close()
+	reply, err := client.Do("PROXY", "INFO")
+	if err != nil {
+		return nil, false, err
+	}
+	info := kit.ReplyText(reply)
+	for _, match := range masterAddrPattern.FindAllStringSubmatch(info, -1) {
+		addrs = append(addrs, match[1])
+	}
+	slices.Sort(addrs)
+	voting := votingPattern.FindStringSubmatch(info)
+	return addrs, voting != nil && voting[1] >= "3", nil
+}
 
 // restoreProxies waits until the running proxies agree on the masters, writes the masters into all
 // files, and starts the killed proxy.
@@ -253,20 +277,10 @@ func (m *randomRig) restoreProxies() {
 			if i == m.killedProxy {
 				continue
 			}
-			client, err := redistest.Dial(m.addrs[i], kit.WaitLimit)
+			currentMasters, _, err := m.mastersOf(i)
 			if err != nil {
 				return err
 			}
-			defer client.Close()
-			info, err := client.Do("PROXY", "INFO")
-			if err != nil {
-				return err
-			}
-			var currentMasters []string
-			for _, match := range masterAddrPattern.FindAllStringSubmatch(kit.ReplyText(info), -1) {
-				currentMasters = append(currentMasters, match[1])
-			}
-			slices.Sort(currentMasters)
 			if masters != nil && !slices.Equal(currentMasters, masters) {
 				return fmt.Errorf("proxies have the masters %v and %v", masters, currentMasters)
 			}
@@ -274,16 +288,34 @@ func (m *randomRig) restoreProxies() {
 		}
 		return nil
 	})
+	m.writeMasters(masters)
+	if m.killedProxy >= 0 {
+		m.proxies[m.killedProxy] = kit.StartConfigured(m.t, m.files[m.killedProxy])
+	}
+}
+
+// correctFiles writes the masters of a proxy with votes into all files. It is the part of the
+// operator if a change of the masters, which a killed proxy began, is seen only after restoreProxies.
+func (m *randomRig) correctFiles() {
+	m.t.Helper()
+	for i := range m.proxies {
+		if masters, votes, err := m.mastersOf(i); err == nil && votes {
+			m.writeMasters(masters)
+			return
+		}
+	}
+}
+
+// writeMasters writes the masters with these addresses into all files.
+func (m *randomRig) writeMasters(addrs []string) {
+	m.t.Helper()
 	m.masters = slices.DeleteFunc(slices.Clone(m.servers),
-		func(s *redistest.Server) bool { return !slices.Contains(masters, s.Addr()) })
+		func(s *redistest.Server) bool { return !slices.Contains(addrs, s.Addr()) })
 	if len(m.masters) != 5 {
-		m.t.Fatalf("the masters are %v", masters)
+		m.t.Fatalf("the masters are %v", addrs)
 	}
 	for i := range m.proxies {
 		m.configure(i, m.masters)
-	}
-	if m.killedProxy >= 0 {
-		m.proxies[m.killedProxy] = kit.StartConfigured(m.t, m.files[m.killedProxy])
 	}
 }
 
@@ -298,6 +330,7 @@ func (m *randomRig) wantAvailable() time.Duration {
 		key := fmt.Sprint("lock:probe:", m.probeCount)
 		kit.AwaitWithin(m.t, maxRecovery-time.Since(startedAt), func() error {
 			if reply := kit.Do(m.t, client, "SET", key, "me", "NX", "PX", "60000"); reply != "OK" {
+				m.correctFiles()
 				return fmt.Errorf("proxy %d grants no lock: %v", i, reply)
 			}
 			kit.Do(m.t, client, "DEL", key)
