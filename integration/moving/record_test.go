@@ -351,7 +351,7 @@ func TestTwoMoversAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
-	kit.Want(t, kit.Connect(t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
+	kit.Want(t, kit.Connect(t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", kit.Millis(longLockTTL))
 	for i := range 2 * int(kit.NumberFrom(t, movesEnv, 3)) {
 		flags := [][]string{{}, {backFlag}}[i%2]
 		outputs := make(chan string, 2)
