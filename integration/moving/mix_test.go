@@ -240,31 +240,7 @@ func forEach(servers []*redistest.Server, do func(*redistest.Server) error) func
 	}
 }
 
-var (
-	masterAddrPattern = regexp.MustCompile(`address=([^,]+),state=`)
-	votingPattern     = regexp.MustCompile(`redlock_masters_voting:(\d+)`)
-)
-
-// mastersOf returns the sorted addresses of a proxy's masters, and whether a majority of them votes
-// for it.
-func (m *randomRig) mastersOf(proxy int) (addrs []string, votes bool, err error) {
-	client, err := redistest.Dial(m.addrs[proxy], kit.WaitLimit)
-	if err != nil {
-		return nil, false, err
-	}
-	defer client.Close()
-	reply, err := client.Do("PROXY", "INFO")
-	if err != nil {
-		return nil, false, err
-	}
-	info := kit.ReplyText(reply)
-	for _, match := range masterAddrPattern.FindAllStringSubmatch(info, -1) {
-		addrs = append(addrs, match[1])
-	}
-	slices.Sort(addrs)
-	voting := votingPattern.FindStringSubmatch(info)
-	return addrs, voting != nil && voting[1] >= "3", nil
-}
+var masterAddrPattern = regexp.MustCompile(`address=([^,]+),state=`)
 
 // restoreProxies waits until the running proxies agree on the masters, writes the masters into all
 // files, and starts the killed proxy.
@@ -277,10 +253,20 @@ func (m *randomRig) restoreProxies() {
 			if i == m.killedProxy {
 				continue
 			}
-			currentMasters, _, err := m.mastersOf(i)
+			client, err := redistest.Dial(m.addrs[i], kit.WaitLimit)
 			if err != nil {
 				return err
 			}
+			defer client.Close()
+			info, err := client.Do("PROXY", "INFO")
+			if err != nil {
+				return err
+			}
+			var currentMasters []string
+			for _, match := range masterAddrPattern.FindAllStringSubmatch(kit.ReplyText(info), -1) {
+				currentMasters = append(currentMasters, match[1])
+			}
+			slices.Sort(currentMasters)
 			if masters != nil && !slices.Equal(currentMasters, masters) {
 				return fmt.Errorf("proxies have the masters %v and %v", masters, currentMasters)
 			}
@@ -294,15 +280,15 @@ func (m *randomRig) restoreProxies() {
 	}
 }
 
-// correctFiles writes the masters of a proxy with votes into all files. It is the part of the
-// operator if a change of the masters, which a killed proxy began, is seen only after restoreProxies.
-func (m *randomRig) correctFiles() {
+var changePattern = regexp.MustCompile(`the masters are being changed to (.+?): `)
+
+// correctFiles does what the error of a proxy tells the operator: it writes the masters that the
+// error names into all files. restoreProxies has written the former masters if a killed proxy began
+// a change that the others had not yet seen.
+func (m *randomRig) correctFiles(reply string) {
 	m.t.Helper()
-	for i := range m.proxies {
-		if masters, votes, err := m.mastersOf(i); err == nil && votes {
-			m.writeMasters(masters)
-			return
-		}
+	if match := changePattern.FindStringSubmatch(reply); match != nil {
+		m.writeMasters(strings.Split(match[1], ", "))
 	}
 }
 
@@ -330,7 +316,7 @@ func (m *randomRig) wantAvailable() time.Duration {
 		key := fmt.Sprint("lock:probe:", m.probeCount)
 		kit.AwaitWithin(m.t, maxRecovery-time.Since(startedAt), func() error {
 			if reply := kit.Do(m.t, client, "SET", key, "me", "NX", "PX", "60000"); reply != "OK" {
-				m.correctFiles()
+				m.correctFiles(kit.ReplyText(reply))
 				return fmt.Errorf("proxy %d grants no lock: %v", i, reply)
 			}
 			kit.Do(m.t, client, "DEL", key)
