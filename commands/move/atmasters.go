@@ -96,30 +96,54 @@ func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, erro
 	return locks, err
 }
 
-// eachPresent calls visit for each present key among names of one database, with the snapshot of
-// the key and the time of the read.
-func (s *mastersStore) eachPresent(ctx context.Context, names []lockName, visit func(lockName, quorum.Snapshot, time.Time) error) error {
+// visitor gets a key that is present, its snapshot, and the time of the read.
+type visitor func(n lockName, l quorum.Snapshot, readAt time.Time) error
+
+// eachPresent calls visit for each present key among names of one database. It names a key that
+// stays undetermined.
+func (s *mastersStore) eachPresent(ctx context.Context, names []lockName, visit visitor) error {
 	for part := range slices.Chunk(names, keysPerRead) {
-		keys := make([]quorum.Key, len(part))
-		for i, n := range part {
-			keys[i] = s.mastersKey(n)
+		err := s.visitPresent(ctx, part, visit)
+		if isTemporary(err) { // perhaps because of one key
+			err = s.retryEachPresent(ctx, part, visit)
 		}
-		var snapshots []quorum.Snapshot
-		err := retry(ctx, func() (err error) {
-			snapshots, err = s.opts.Masters.Read(ctx, keys)
-			return err
-		})
 		if err != nil {
 			return err
 		}
-		readAt := time.Now()
-		for i, l := range snapshots {
-			if !l.Present {
-				continue
-			}
-			if err := visit(part[i], l, readAt); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+// visitPresent reads all names at once. It visits none if a key is undetermined.
+func (s *mastersStore) visitPresent(ctx context.Context, names []lockName, visit visitor) error {
+	keys := make([]quorum.Key, len(names))
+	for i, n := range names {
+		keys[i] = s.mastersKey(n)
+	}
+	snapshots, err := s.opts.Masters.Read(ctx, keys)
+	if err != nil {
+		return err
+	}
+	readAt := time.Now()
+	for i, l := range snapshots {
+		if !l.Present {
+			continue
+		}
+		if err := visit(names[i], l, readAt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *mastersStore) retryEachPresent(ctx context.Context, names []lockName, visit visitor) error {
+	for _, n := range names {
+		err := retry(ctx, func() error { return s.visitPresent(ctx, []lockName{n}, visit) })
+		switch {
+		case isTemporary(err):
+			return fmt.Errorf("lock key '%s' (database %d) at the masters: %w", syntax.Excerpt(n.key), n.db, err)
+		case err != nil:
+			return err
 		}
 	}
 	return nil

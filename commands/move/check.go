@@ -10,6 +10,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/internal/redisinfo"
+	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/location"
 )
 
@@ -37,8 +38,7 @@ func (r *run) checkStores(ctx context.Context) error {
 	size := int64(0)
 	for part := range partsByDatabase(names) {
 		locks, err := source.read(ctx, part)
-		// Clients still run commands, so a key may be undecided.
-		if err != nil && !isTemporary(err) {
+		if err != nil && !errors.Is(err, quorum.ErrContended) { // clients still run commands
 			return err
 		}
 		for _, l := range locks {

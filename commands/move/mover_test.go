@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
+
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
@@ -763,6 +765,14 @@ func TestTargetWithoutRoom(t *testing.T) {
 				return nil
 			}
 		}, "(database 0) at the masters: ERR DB index is out of range"},
+		{true, func(r *testBench) {
+			r.masters.failStep = func(step string) error {
+				if step == "read" {
+					return &quorum.NoQuorumError{Masters: 5, VoteCount: 5, Causes: &multierror.Error{}}
+				}
+				return nil
+			}
+		}, "(database 0) at the masters: 5 of 5 masters answered, and the state of the key is undetermined"},
 		{false, func(r *testBench) { r.mover.copyTimeout = time.Millisecond }, "moving 2 lock keys would take too long: about "},
 	} {
 		t.Run(c.want, func(t *testing.T) {

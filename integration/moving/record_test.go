@@ -374,6 +374,43 @@ func TestTwoMoversAtOnce(t *testing.T) {
 	}
 }
 
+// TestUndeterminedKeyBeforeMove makes a key undetermined: three masters had it, and one of them has
+// lost its data. A move to the upstream is refused before any command is paused, and names the key.
+func TestUndeterminedKeyBeforeMove(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	r := startRig(t)
+	r.mustMove(0)
+	kit.Want(t, kit.Connect(t, r.proxies[0]), "OK", "SET", "lock:u", "me", "NX")
+	kit.EachMaster(t, r.masters, func(master *redistest.Server) error {
+		value, _, err := kit.ReadKey(master, "lock:u")
+		if err == nil && value != any("me") {
+			err = fmt.Errorf("master %s: lock:u is %v", master.Addr(), value)
+		}
+		return err
+	})
+	for _, proxy := range r.proxies {
+		kit.Must(t, proxy.Kill())
+	}
+	kit.Must(t, kit.SendToMaster(r.masters[0], "DEL", "lock:u"))
+	kit.Must(t, kit.SendToMaster(r.masters[1], "DEL", "lock:u"))
+	kit.Must(t, r.masters[2].Restart())
+	r.restartWith(r.args)
+	r.wantVoting()
+	if reply := kit.ReplyText(kit.Do(t, kit.Connect(t, r.proxies[0]), "GET", "lock:u")); !strings.Contains(reply, "undetermined") {
+		t.Fatalf("GET lock:u: %s", reply)
+	}
+	r.wantRefused(1, "lock key 'lock:u' (database 0) at the masters: 5 of 5 masters answered, and the state of the key is undetermined",
+		backFlag)
+	for _, proxy := range r.proxies {
+		if strings.Contains(proxy.Log(), "the locks are being moved") {
+			t.Error("the move was begun")
+		}
+	}
+	kit.Want(t, kit.Connect(t, r.proxies[0]), int64(1), "FORCEUNLOCK", "lock:u")
+	r.mustMove(1, backFlag)
+}
+
 // TestOldQuarantineRecord brings back a master with a quarantine record from before the locks were
 // moved back to the upstream. The other masters have lost their data. The upstream's record of the
 // location is later, so it decides.
