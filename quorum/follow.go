@@ -28,7 +28,8 @@ func (c *Cluster) followChanges(ctx context.Context) {
 			}
 			continue
 		}
-		if c.currentChange.Load() == nil {
+		if u := c.currentChange.Load(); u == nil ||
+			u == noticedChange && len(u.newMasters) == 0 && len(s.Change.Names) > 0 {
 			noticedChange = c.beginChange(set, s.Change.Names)
 		}
 		if time.Since(lastTry) < askPause {

@@ -164,7 +164,7 @@ func (s *Set) ReconfigurationTo(names []string) *Reconfiguration {
 			return &reconfiguration
 		}
 	}
-	return s.eras.reconfiguration
+	return s.eras.successor()
 }
 
 // Reconfiguration returns the known successor of this set of masters, or nil if there is none. The
@@ -172,5 +172,5 @@ func (s *Set) ReconfigurationTo(names []string) *Reconfiguration {
 func (s *Set) Reconfiguration() *Reconfiguration {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
-	return s.eras.reconfiguration
+	return s.eras.successor()
 }

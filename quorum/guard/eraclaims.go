@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -82,13 +83,35 @@ func (e *eraTracker) evaluate(claim eraClaim) {
 	case supporters >= min(2, majority) && opponents < majority:
 		e.credibleNonces[claim.Nonce] = true
 		reconfiguration := claim.reconfiguration()
-		if reconfiguration.Begun && claim.Era.HasMasters(e.names) {
-			reconfiguration.Change.Names = e.names
-		}
 		if e.reconfiguration == nil || reconfigurationRank(reconfiguration) >= reconfigurationRank(*e.reconfiguration) {
 			e.reconfiguration = &reconfiguration
 		}
 	}
+}
+
+// successor returns the known successor of this set of masters, or nil if there is none. The caller
+// must hold mu.
+func (e *eraTracker) successor() *Reconfiguration {
+	if e.reconfiguration == nil || !e.reconfiguration.Begun {
+		return e.reconfiguration
+	}
+	named := *e.reconfiguration
+	named.Change.Names = e.namesOf(named.Era)
+	return &named
+}
+
+// namesOf returns the names of the masters of an era; none if neither these masters nor a seal have
+// them. A marker of the era itself has only their hash.
+func (e *eraTracker) namesOf(era reconfig.Era) []string {
+	if era.HasMasters(e.names) {
+		return e.names
+	}
+	for _, claim := range e.claims {
+		if !claim.Seal.IsNone() && claim.Seal.NextEra(claim.Era) == era {
+			return claim.Seal.Names
+		}
+	}
+	return nil
 }
 
 // isPlausible reports whether a claim's seal describes a possible change. A change adds or removes

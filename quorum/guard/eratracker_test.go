@@ -150,6 +150,29 @@ func TestSealOfAnotherSize(t *testing.T) {
 	}
 }
 
+// TestNamesOfSuccessor checks that a proxy knows the names of the masters that follow if the removed
+// master is still sealed, although the markers of their own era have only a hash.
+func TestNamesOfSuccessor(t *testing.T) {
+	change := reconfig.Change{PreviousMasterCount: 3, Names: []string{"a", "b", "d"}}
+	next := marker.Marker{Era: change.NextEra(reconfig.Era{})}
+	seal := marker.Marker{Seal: reconfig.Seal{Ballot: "05", Change: change}}
+	for _, test := range []struct {
+		markers map[int]marker.Marker
+		want    string
+	}{
+		{map[int]marker.Marker{0: next, 1: next, 2: seal}, "[a b d]"},
+		{map[int]marker.Marker{0: next, 1: next}, "[]"},
+	} {
+		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &reconfig.Era{}, time.Now())
+		for i, m := range test.markers {
+			e.observe(i, reportOf(m, i), time.Now())
+		}
+		if s := e.successor(); s == nil || !s.Begun || fmt.Sprint(s.Change.Names) != test.want {
+			t.Errorf("%v: %+v", test.want, s)
+		}
+	}
+}
+
 // TestErasOfRecords checks what quarantine records tell a proxy that starts, if no marker states an
 // era: the latest era, and whether other masters have followed this proxy's.
 func TestErasOfRecords(t *testing.T) {
