@@ -200,6 +200,28 @@ func TestStartWithDifferentMasters(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "1000")
 }
 
+// TestStartWithRemovedMaster starts a proxy with the former masters. It grants no lock, and names
+// the present masters: the removed one knows them.
+func TestStartWithRemovedMaster(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	r := startRig(t, 1, 3, 4)
+	r.change(0, 1, 3)
+	client := kit.Connect(t, kit.StartProxy(t, []string{r.url(0), r.url(1), r.url(2)}))
+	kit.Eventually(t, func() error {
+		text := fmt.Sprint(kit.Do(t, client, "LOCK", "k", "t", "PX", "1000"))
+		if !strings.HasPrefix(text, "NOQUORUM the masters are being changed to ") {
+			return errors.New(text)
+		}
+		for _, i := range []int{0, 1, 3} {
+			if !strings.Contains(text, r.links[i].Addr()) {
+				t.Fatal(text)
+			}
+		}
+		return nil
+	})
+}
+
 // TestRefusedChanges checks that impossible changes are refused, and the masters stay the same.
 func TestRefusedChanges(t *testing.T) {
 	redistest.SkipShort(t)
