@@ -28,8 +28,7 @@ func (c *Cluster) followChanges(ctx context.Context) {
 			}
 			continue
 		}
-		if u := c.currentChange.Load(); u == nil ||
-			u == noticedChange && len(u.newMasters) == 0 && len(s.Change.Names) > 0 {
+		if c.currentChange.Load() == nil {
 			noticedChange = c.beginChange(set, s.Change.Names)
 		}
 		if time.Since(lastTry) < askPause {

@@ -91,6 +91,10 @@ func (c *Cluster) withChange(err error) error {
 	}
 	if noQuorum, ok := errors.AsType[*NoQuorumError](err); ok {
 		noQuorum.Changed, noQuorum.SameMasters, noQuorum.NewMasters = true, u.sameMasters, u.newMasters
+		// A proxy may learn of the change before it learns the names.
+		if s := c.masterSet().guards.Reconfiguration(); len(u.newMasters) == 0 && s != nil {
+			noQuorum.NewMasters = s.Change.Names
+		}
 	}
 	return err
 }

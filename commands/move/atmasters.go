@@ -136,6 +136,7 @@ func (s *mastersStore) visitPresent(ctx context.Context, names []lockName, visit
 	return nil
 }
 
+// retryEachPresent does the same as visitPresent, but reads one name at a time, and retries.
 func (s *mastersStore) retryEachPresent(ctx context.Context, names []lockName, visit visitor) error {
 	for _, n := range names {
 		err := retry(ctx, func() error { return s.visitPresent(ctx, []lockName{n}, visit) })

@@ -38,7 +38,8 @@ func (r *run) checkStores(ctx context.Context) error {
 	size := int64(0)
 	for part := range partsByDatabase(names) {
 		locks, err := source.read(ctx, part)
-		if err != nil && !errors.Is(err, quorum.ErrContended) { // clients still run commands
+		// Clients still run commands, so a key may be contended.
+		if err != nil && !errors.Is(err, quorum.ErrContended) {
 			return err
 		}
 		for _, l := range locks {

@@ -30,7 +30,8 @@ const (
 // TestRandomEvents lets operators move the locks, abort moves and change masters. At the same time,
 // and at random, proxies are killed and stopped. Masters are stopped and lose their data, and the
 // upstream restarts. No lock is granted twice or lost, and each key is in one location. When all
-// servers work again, each proxy grants locks within maxRecovery, without an operator.
+// servers work again, each proxy grants locks within maxRecovery. An operator only keeps the present
+// masters in the proxies' files (restoreProxies, correctFiles).
 func TestRandomEvents(t *testing.T) {
 	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, randomRoundsEnv, 3))
