@@ -178,9 +178,8 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := i.writeOnceFile(onceBegun); err != nil {
 		return err
 	}
-	access := initAccess(i.cfg, i.certs)
 	masters, err := quorum.StoreOverride(ctx, quorum.Options{
-		Masters: i.cfg.Masters, TLS: access.TLS, MasterTimeout: access.Timeout, TrialKey: access.TrialKey, MaxTTL: i.cfg.MaxTTL,
+		Masters: i.cfg.Masters, Access: initAccess(i.cfg, i.certs), MaxTTL: i.cfg.MaxTTL,
 		Record: i.record, Logger: slog.New(slog.DiscardHandler),
 	}, i.ttl, i.force)
 	if err != nil {

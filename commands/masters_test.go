@@ -14,6 +14,7 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/master"
 
 	"go.uber.org/goleak"
 )
@@ -27,7 +28,7 @@ func startCluster(t *testing.T, n int) *quorum.Cluster {
 	for range n {
 		urls = append(urls, "unix://"+startRedis(t))
 	}
-	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: 2 * time.Second, Unguarded: true})
+	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, Access: master.Access{Timeout: 2 * time.Second}, Unguarded: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,46 +2,17 @@ package daemon
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"redlock-proxy/conf"
-	"redlock-proxy/internal/certs"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/availability"
 	"redlock-proxy/quorum/location"
-	"redlock-proxy/quorum/master"
 )
 
 // RecordsLocation reports whether the masters record the location of a proxy's locks. If not, the
 // locks are at the masters.
 func RecordsLocation(cfg conf.Config) bool { return cfg.Guard && len(cfg.LockKeys) > 0 }
-
-// MasterAccess returns the settings for connections to the masters.
-func MasterAccess(cfg conf.Config, certificates *certs.Certificates) master.Access {
-	return master.Access{
-		Timeout: cfg.MasterTimeout, TLS: certificates.ConfigureDial, TrialKey: masterTrialKey(cfg),
-	}
-}
-
-// UpstreamAccess does the same as MasterAccess, for the upstream.
-func UpstreamAccess(cfg conf.Config, certificates *certs.Certificates) master.Access {
-	return master.Access{Timeout: cfg.UpstreamTimeout, TLS: certificates.ConfigureDial, TrialKey: trialKey(cfg.LockKeys)}
-}
-
-func masterTrialKey(cfg conf.Config) string { return cfg.KeyPrefix + trialKey(cfg.LockKeys) }
-
-// trialKey returns a key for trial writes that no client uses. If possible it matches a glob of
-// lock-keys, since a user may have rights to lock keys only, or to other keys only.
-func trialKey(lockKeys []string) string {
-	name := "redlock-proxy:trial:" + newID()
-	for _, glob := range lockKeys {
-		if strings.Contains(glob, "*") && !strings.ContainsAny(glob, `?[\`) {
-			return strings.ReplaceAll(glob, "*", name)
-		}
-	}
-	return name
-}
 
 // availabilityInputs returns the facts that decide whether locks are available.
 func (d *daemon) availabilityInputs() availability.Inputs {

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -29,19 +28,6 @@ func TestAvailabilityWatch(t *testing.T) {
 		change, downtime := watch.update(c.state, now.Add(time.Duration(i)*time.Second))
 		if change != c.want || downtime != c.downtime {
 			t.Errorf("check %d: got %v after %v, want %v after %v", i, change, downtime, c.want, c.downtime)
-		}
-	}
-}
-
-// TestTrialKey checks that the key is a lock key if a glob allows a name that no client uses.
-func TestTrialKey(t *testing.T) {
-	for _, c := range []struct{ globs, prefix, suffix string }{
-		{"", "redlock-proxy:trial:", ""}, {"lock", "redlock-proxy:trial:", ""},
-		{"lock lock:*", "lock:redlock-proxy:trial:", ""},
-		{"a[bc]* *:lock", "redlock-proxy:trial:", ":lock"},
-	} {
-		if got := trialKey(strings.Fields(c.globs)); !strings.HasPrefix(got, c.prefix) || !strings.HasSuffix(got, c.suffix) {
-			t.Errorf("%q: %q", c.globs, got)
 		}
 	}
 }

@@ -151,10 +151,10 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		return nil, err
 	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
-		Masters: cfg.Masters, TLS: d.certs.ConfigureDial, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
+		Masters: cfg.Masters, Access: MasterAccess(cfg, d.certs), MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, OnMastersChanged: d.followMasters,
 		Tagged: len(cfg.LockTags) > 0, Settings: SharedSettings(cfg), FromUpstream: cfg.MoveFromUpstream,
-		Record: locationRecord(d.upstream, cfg), Name: d.displayName, TrialKey: masterTrialKey(cfg),
+		Record: locationRecord(d.upstream, cfg), Name: d.displayName,
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/master"
 )
 
 // scriptedLocks grants locks by a function of the test, and records which locks were released.
@@ -116,7 +117,7 @@ func startMasters(t *testing.T, n int) (locker *quorum.Locker, servers []*minire
 		urls = append(urls, "redis://"+m.Addr())
 	}
 	// The timeout is long enough for a busy machine.
-	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: testTimeout, Unguarded: true})
+	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, Access: master.Access{Timeout: testTimeout}, Unguarded: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (c *Cluster) checkNewMasters(
 	ctx context.Context, set *masterSet, urls []string, check func(masterName func(runID, addr string) string) error,
 ) error {
 	current := set.names()
-	findings := inspect.ExamineMasters(ctx, urls, c.opts.access(), inspect.PushConnections{})
+	findings := inspect.ExamineMasters(ctx, urls, c.opts.Access, inspect.PushConnections{})
 	servers := make([]*inspect.Finding, len(findings))
 	for i := range findings {
 		servers[i] = &findings[i]

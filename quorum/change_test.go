@@ -8,6 +8,7 @@ import (
 
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/location"
+	"redlock-proxy/quorum/master"
 )
 
 // TestUndecidedChange checks the error of a change of the masters if a majority of the masters
@@ -91,7 +92,7 @@ func TestStopDuringChange(t *testing.T) {
 	for i := range urls {
 		urls[i] = "redis://" + redistest.New(t, redistest.Options{}).Addr()
 	}
-	c, err := NewCluster(Options{Masters: urls[:3], FreshStart: true, MasterTimeout: 5 * time.Second})
+	c, err := NewCluster(Options{Masters: urls[:3], FreshStart: true, Access: master.Access{Timeout: 5 * time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}

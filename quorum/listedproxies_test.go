@@ -11,6 +11,7 @@ import (
 
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/master"
 )
 
 // announceProxy adds an entry with the current time to the lists of proxies on some masters.
@@ -152,7 +153,7 @@ func TestListOfEndedProxy(t *testing.T) {
 	servers, both := newMovableClusters(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	c, err := NewCluster(Options{Masters: both[0].opts.Masters, MasterTimeout: 5 * time.Second,
+	c, err := NewCluster(Options{Masters: both[0].opts.Masters, Access: master.Access{Timeout: 5 * time.Second},
 		Settings: both[0].opts.Settings, FromUpstream: true})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 // listenerOptions returns the options of the set's message listener.
 func (set *masterSet) listenerOptions() messages.Options {
 	opts := messages.Options{
-		MinMasters: vote.ReadQuorum(len(set.masters)), JoinTimeout: max(2*set.cluster.opts.MasterTimeout, minListenWait),
+		MinMasters: vote.ReadQuorum(len(set.masters)), JoinTimeout: max(2*set.cluster.opts.Access.Timeout, minListenWait),
 		Logger: set.log, Rand: set.rand, OwnSource: messages.NewSource(), Deliver: func(Message) {},
 	}
 	for _, m := range set.masters {

@@ -40,7 +40,7 @@ func newMasterSet(
 		Logger: set.log,
 	}, guardedMasters)
 	watchOptions := watch.Options{
-		Quorum: Majority(len(set.masters)), ReplyTimeout: max(opts.MasterTimeout, watchTimeout),
+		Quorum: Majority(len(set.masters)), ReplyTimeout: max(opts.Access.Timeout, watchTimeout),
 		Logger: set.log, Rand: opts.Rand, HasExpiries: keygroup.HasExpiries,
 	}
 	for i, m := range set.masters {
@@ -74,7 +74,7 @@ func (set *masterSet) run(ctx context.Context) {
 func newTransports(opts Options, urls []string) ([]master.Transport, error) {
 	var transports []master.Transport
 	for _, u := range urls {
-		t, err := master.NewTransport(u, opts.access())
+		t, err := master.NewTransport(u, opts.Access)
 		if err != nil {
 			return nil, fmt.Errorf("master %s: %w", master.NameFromURL(u), err)
 		}

@@ -104,7 +104,7 @@ func repeatUntilConfirmed(try func() (Location, error), shouldStop func() bool) 
 }
 
 func (c *Cluster) confirmOnce(set *masterSet) (Location, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.Access.Timeout)
 	defer cancel()
 	at, known := c.CurrentLocation()
 	if !known || set.guards.Confirm(ctx) != nil || c.masterSet() != set {

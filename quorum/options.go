@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"cmp"
-	"crypto/tls"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"time"
@@ -20,16 +19,9 @@ type Options struct {
 	// Masters holds the URLs of the independent masters (redis, rediss or unix), without a database
 	// number.
 	Masters []string
-	// TLS changes the TLS settings before each connection to a rediss:// server: which certificate
-	// to present, and which certificate authorities to trust. The default changes nothing.
-	TLS func(*tls.Config)
-	// MasterTimeout limits each dial, and the wait for the replies to each batch, at one master.
-	// The limit grows while replies are slow. The default is DefaultMasterTimeout.
-	MasterTimeout time.Duration
-	// TrialKey is a key that no client uses, if possible one to which the proxy's user has rights
-	// only if it has rights to lock keys. The cluster uses it to find out whether a master accepts
-	// writes. The default is a key of the proxies.
-	TrialKey string
+	// Access holds the settings for the connections to each master. The default of its Timeout is
+	// DefaultMasterTimeout.
+	Access master.Access
 	// MaxTTL is the TTL that the cluster assumes for locks without expiry, and as the longest TTL
 	// in use if it finds no record of that TTL. The default is DefaultMaxTTL.
 	MaxTTL time.Duration
@@ -73,16 +65,12 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	o.MasterTimeout = cmp.Or(o.MasterTimeout, DefaultMasterTimeout)
+	o.Access.Timeout = cmp.Or(o.Access.Timeout, DefaultMasterTimeout)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Rand == nil {
 		o.Rand = mathrand.Float64
 	}
 	o.MaxTTL = cmp.Or(o.MaxTTL, DefaultMaxTTL)
-}
-
-func (o *Options) access() master.Access {
-	return master.Access{Timeout: o.MasterTimeout, TLS: o.TLS, TrialKey: o.TrialKey}
 }
 
 // Majority returns the least number of n masters such that any two sets of this size share a

@@ -40,7 +40,7 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 // startCluster runs a cluster, on masters that may reply slowly, until the test ends.
 func startCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
-	opts.MasterTimeout = 5 * time.Second
+	opts.Access.Timeout = 5 * time.Second
 	c, err := NewCluster(opts)
 	if err != nil {
 		t.Fatal(err)

@@ -102,9 +102,12 @@ type Access struct {
 	// Timeout limits each dial, and the wait for the replies to each batch. The limit of a Transport
 	// grows while replies are slow (timeout.go).
 	Timeout time.Duration
-	// TLS, unless it is nil, changes the TLS settings before each connection.
+	// TLS, unless it is nil, changes the TLS settings before each connection to a rediss:// server:
+	// which certificate to present, and which certificate authorities to trust.
 	TLS func(*tls.Config)
-	// TrialKey is the key of trial writes (availability.TrialCommand), which no client uses.
+	// TrialKey is the key of trial writes (availability.TrialCommand): one that no client uses, if
+	// possible one to which the proxy's user has rights only if it has rights to lock keys. The
+	// default is a key of the proxies.
 	TrialKey string
 }
 
