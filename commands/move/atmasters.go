@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
@@ -77,14 +76,14 @@ func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, erro
 	var locks []lock
 	err := s.eachPresent(ctx, names, func(n lockName, l quorum.Snapshot, readAt time.Time) error {
 		if l.Foreign {
-			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, quorum.ErrForeign)
+			return fmt.Errorf("lock key %v: %w", n, quorum.ErrForeign)
 		}
 		content, err := contents.Decode(l.Value)
 		if _, isLock := content.(contents.Holders); isLock {
 			err = errSeveralHolders
 		}
 		if err != nil {
-			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, err)
+			return fmt.Errorf("lock key %v: %w", n, err)
 		}
 		found := lock{lockName: n, value: l.Value}
 		if l.TimeLeft >= 0 {
@@ -142,7 +141,7 @@ func (s *mastersStore) retryEachPresent(ctx context.Context, names []lockName, v
 		err := retry(ctx, func() error { return s.visitPresent(ctx, []lockName{n}, visit) })
 		switch {
 		case isTemporary(err):
-			return fmt.Errorf("lock key '%s' (database %d) at the masters: %w", syntax.Excerpt(n.key), n.db, err)
+			return fmt.Errorf("lock key %v at the masters: %w", n, err)
 		case err != nil:
 			return err
 		}
@@ -155,8 +154,12 @@ func (s *mastersStore) retryEachPresent(ctx context.Context, names []lockName, v
 func (s *mastersStore) checkWrites(ctx context.Context, locks []lock) error {
 	return eachCell(ctx, s, locks, func(l lock) lockName { return l.lockName }, func(ctx context.Context, l lock) error {
 		for range 2 {
-			if _, err := s.opts.Masters.Read(ctx, []quorum.Key{s.mastersKey(l.lockName)}); err != nil {
-				return fmt.Errorf("lock key '%s' (database %d) at the masters: %w", syntax.Excerpt(l.key), l.db, err)
+			err := retry(ctx, func() error {
+				_, err := s.opts.Masters.Read(ctx, []quorum.Key{s.mastersKey(l.lockName)})
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("lock key %v at the masters: %w", l.lockName, err)
 			}
 		}
 		return nil
@@ -219,7 +222,7 @@ func (s *mastersStore) update(ctx context.Context, n lockName, decide func(quoru
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, err)
+		return fmt.Errorf("lock key %v: %w", n, err)
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/keys"
-	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/redisinfo"
@@ -181,7 +180,7 @@ func (s *upstreamStore) askInDatabase(ctx context.Context, db int, commands ...[
 type unfitKeys []string
 
 func (u *unfitKeys) add(n lockName, reason string) {
-	*u = append(*u, fmt.Sprintf("'%s' (database %d): %s", syntax.Excerpt(n.key), n.db, reason))
+	*u = append(*u, fmt.Sprintf("%v: %s", n, reason))
 }
 
 // err returns an error with the keys and the reasons, or nil if there are none.
@@ -269,7 +268,7 @@ func (s *upstreamStore) readValues(ctx context.Context, keys []sizedKey) (locks 
 		}
 		keys = changed
 	}
-	return nil, fmt.Errorf("the fields of lock key '%s' (database %d) keep changing", syntax.Excerpt(keys[0].key), keys[0].db)
+	return nil, fmt.Errorf("the fields of lock key %v keep changing", keys[0])
 }
 
 // readOnce reads keys. It reads the expiry of fields before the values, so that it notices a field
@@ -301,7 +300,7 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 		content, err := decode(n.valueType, replies[i])
 		switch {
 		case err != nil:
-			return nil, nil, fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), db, err)
+			return nil, nil, fmt.Errorf("lock key %v: %w", n, err)
 		case content == nil || left == -2: // it has expired
 			continue
 		case content.Size() > keyspace.MaxValue:

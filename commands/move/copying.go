@@ -21,6 +21,10 @@ type lockName struct {
 	key string
 }
 
+func (n lockName) String() string {
+	return fmt.Sprintf("'%s' (database %d)", syntax.Excerpt(n.key), n.db)
+}
+
 // lock holds a lock key with its value.
 type lock struct {
 	lockName

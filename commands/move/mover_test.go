@@ -734,8 +734,9 @@ func TestCommonPrefix(t *testing.T) {
 	}
 }
 
-// TestTargetWithoutRoom checks that the run decides nothing if the target cannot store the locks.
-func TestTargetWithoutRoom(t *testing.T) {
+// TestImpossibleMove checks that the run decides nothing if the locks cannot be read, or if the target
+// cannot store them.
+func TestImpossibleMove(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		back    bool
@@ -789,6 +790,26 @@ func TestTargetWithoutRoom(t *testing.T) {
 				t.Errorf("%v after %v, want %s", err, r.masters.places, c.want)
 			}
 		})
+	}
+}
+
+// TestFailedRead checks that a run reads a key again if too few masters have answered.
+func TestFailedRead(t *testing.T) {
+	t.Parallel()
+	r := newTestBench(t)
+	r.doLine("SET lock:a token PX 60000")
+	for _, order := range []Request{{}, {ToUpstream: true}} {
+		var failed atomic.Bool
+		r.masters.failStep = func(step string) error {
+			if step == "read" && !failed.Swap(true) {
+				return &quorum.NoQuorumError{Masters: 3}
+			}
+			return nil
+		}
+		r.mustMove(order)
+		if !failed.Load() {
+			t.Errorf("%+v: the run read nothing", order)
+		}
 	}
 }
 
