@@ -21,6 +21,7 @@ type lockName struct {
 	key string
 }
 
+// String returns the shortened key and its database, for errors.
 func (n lockName) String() string {
 	return fmt.Sprintf("'%s' (database %d)", syntax.Excerpt(n.key), n.db)
 }
