@@ -101,7 +101,7 @@ func (l *load) write(ctx context.Context, client *redis.ClusterClient) {
 	for ctx.Err() == nil {
 		if err := client.Set(ctx, fmt.Sprint("data:", rand.IntN(10000)), "v", 0).Err(); err != nil && ctx.Err() == nil {
 			l.countError(l.errors, err)
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) // leaves the processor to the servers while they fail
 			continue
 		}
 		l.writes.Add(1)
@@ -140,7 +140,7 @@ func (l *load) hold(key string) {
 	}
 	l.holders[key] = true
 	l.mu.Unlock()
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond) // a second grant would probably be made meanwhile
 	l.mu.Lock()
 	delete(l.holders, key)
 	l.mu.Unlock()

@@ -90,7 +90,7 @@ func TestRemovalBeforeAMove(t *testing.T) {
 						moveErr <- err
 					}()
 					if pause >= 0 {
-						time.Sleep(pause)
+						time.Sleep(pause) // chooses how far the move is; no result depends on it
 						heal()
 					}
 					if err := <-moveErr; err != nil {
