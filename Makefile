@@ -69,7 +69,7 @@ quick: ## check while working: gofmt, and the short unit tests of changed packag
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
 	@SHORT=-short scripts/gotest pkgname ./...
 
-test: ## run the tests that must pass before a change is merged (8 to 16 minutes on two processors); installs missing programs if it can, and lists the tests left to make test-all
+test: ## run the tests that must pass before a change is merged (8 to 18 minutes on two processors); installs missing programs if it can, and lists the tests left to make test-all
 	@SHORT=-short MAKE='$(MAKE)' LEFT='$(filter-out deps unit lint compose integration,$(PARTS))' scripts/test deps unit lint+compose integration
 
 test-all: ## run all tests, before a release (hours); PARTS='…' for some of them, each a target of its own; SAMPLED= for their full sizes (a day and more)
