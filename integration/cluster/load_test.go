@@ -140,7 +140,7 @@ func (l *load) hold(key string) {
 	}
 	l.holders[key] = true
 	l.mu.Unlock()
-	time.Sleep(time.Millisecond) // a second grant would probably be made meanwhile
+	time.Sleep(time.Millisecond) // gives a rival time to be granted the lock, too
 	l.mu.Lock()
 	delete(l.holders, key)
 	l.mu.Unlock()
